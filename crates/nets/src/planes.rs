@@ -3,7 +3,8 @@
 use crate::{BoardSeen, Encoding, LeelaPlanes};
 
 /// The input planes of a board, `[planes][64]`: square a1 = 0 … h8 = 63 from the side to move
-/// (from White's side where the [encoding](Encoding::is_whites_view) is).
+/// (from White's side where the [encoding](Encoding::is_whites_view) is), of the mirror image where
+/// the encoding [sees that](Encoding::mirrors).
 #[must_use]
 pub fn input_planes(encoding: Encoding, seen: &BoardSeen<'_>) -> Vec<f32> {
     let mut numbers = vec![0.0; 64 * encoding.planes()];

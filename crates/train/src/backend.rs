@@ -70,7 +70,7 @@ impl Examples {
     /// The same boards with their moves as a network with this encoding sees them: mirrored where it
     /// sees the mirror image of the board.
     pub(crate) fn seen_by(&self, encoding: Encoding) -> Cow<'_, Self> {
-        if !self.squares.iter().any(|squares| encoding.mirrors(squares)) {
+        if self.moves.is_empty() || !self.squares.iter().any(|squares| encoding.mirrors(squares)) {
             return Cow::Borrowed(self);
         }
         let mut seen = self.clone();

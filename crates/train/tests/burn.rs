@@ -5,8 +5,8 @@
 
 use board::{CastlingMode, Color, Position};
 use nets::{
-    Activation, BatchFirstResidual, Cockfish, ConvChess, Description, Encoding, HeadKind, Layer,
-    Network, PolicyIndex, Pooling, Squares, Tensor, TensorKind,
+    Activation, BatchFirstResidual, Cockfish, ConvChess, Description, Encoding, HeadKind,
+    HeadOutput, Layer, MovePlaces, Network, PolicyIndex, Pooling, Squares, Tensor, TensorKind,
 };
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -108,13 +108,22 @@ fn distance(ours: &[f32], theirs: &[f32]) -> f32 {
 #[test]
 fn outputs_equal_the_reference() {
     let (value, moves) = (HeadKind::Value, HeadKind::Moves);
-    for (head, description, seed) in [
-        (value, Description::batch_first(&[value]), 1),
-        (moves, Description::batch_first(&[moves]), 2),
-        (value, squeezed(), 3),
+    let right =
+        |head| Description { encoding: Encoding::KingRight21, ..Description::batch_first(&[head]) };
+    for (head, description, count, seed) in [
+        (value, Description::batch_first(&[value]), 6, 1),
+        (moves, Description::batch_first(&[moves]), 6, 2),
+        (value, squeezed(), 6, 3),
+        (value, right(value), 24, 4),
+        (moves, right(moves), 24, 4),
     ] {
         let network = network(description, seed);
-        let batch = examples(6, seed);
+        let encoding = network.description.encoding;
+        let batch = examples(count, seed);
+        assert_eq!(
+            batch.squares.iter().any(|squares| encoding.mirrors(squares)),
+            encoding == Encoding::KingRight21
+        );
         let mut backend = BurnBackend::new(
             network.clone(),
             &[head.into()],
@@ -131,7 +140,10 @@ fn outputs_equal_the_reference() {
                 let logits = eval::reference::run(&network, squares, batch.turn(index)).unwrap();
                 match head {
                     HeadKind::Value => logits[&head][0],
-                    _ => logits[&head][usize::from(batch.moves[index])],
+                    _ => {
+                        let places = MovePlaces::new(HeadOutput::Plain, encoding, squares);
+                        logits[&head][places.of(batch.moves[index])]
+                    }
                 }
             })
             .collect();

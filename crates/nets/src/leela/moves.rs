@@ -1,4 +1,5 @@
-//! The places of moves in a policy of Leela's, from their index in ours.
+//! The places of moves among the outputs of a policy, from their index in ours. A policy of ours has
+//! a move at its index, or at that of its mirror image where the network sees that.
 //!
 //! Leela's policies differ from ours in promotions: the plain move is the one to a knight, and
 //! queen, bishop and rook have outputs of their own. A castling move is the king taking its own rook
