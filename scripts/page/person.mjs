@@ -62,7 +62,7 @@ async function loadMatch(page, { address, program, screenshot }) {
 // The analysis is cancelled once, then runs to its end; a comment that is written meanwhile stays.
 async function analyse(page) {
   const begun = () => page.waitForFunction(() => document.querySelector('#review-bar').value >= 2);
-  await page.selectOption('#review-effort', '300');
+  await page.selectOption('#review-effort', '1000');
   await page.click('#review-start');
   await begun();
   await page.click('#review-cancel');

@@ -20,15 +20,15 @@ async function byTime(page, address) {
   page.on('websocket', socket => socket.on('framesent', ({ payload }) => sent.push(JSON.parse(payload))));
   await startGame(page, address, async () => {
     await chooseTime(page, '500');
-    await page.selectOption('#engine', 'batch-first-fast');
+    await page.selectOption('#engine', 'batch-first-large');
     await page.selectOption('#threads', '2');
     await page.check('[name=side][value=white]', { force: true });
   });
   const { system, threads, level } = sent.find(({ type }) => type === 'new_game');
-  assert.deepEqual({ system, threads, level }, { system: 'batch-first-fast', threads: 2, level: { kind: 'time', value: 500 } });
+  assert.deepEqual({ system, threads, level }, { system: 'batch-first-large', threads: 2, level: { kind: 'time', value: 500 } });
   await drag(page, 'e2', 'e4');
   await played(page, 2);
-  assert.equal(await page.locator('#top .who').textContent(), 'Batch First (fast)0.5 s a move, 2 threads');
+  assert.equal(await page.locator('#top .who').textContent(), 'Batch First (large)0.5 s a move, 2 threads');
   // By its clock: both clocks run, the engine's while it thinks.
   await startGame(page, address, async () => {
     await chooseTime(page, 'clock');
@@ -40,7 +40,7 @@ async function byTime(page, address) {
   await page.locator('#top .clock.runs').waitFor();
   await played(page, 2);
   assert.match(await page.locator('#top .clock').textContent(), /^(1:0|0:5)\d$/);
-  print(`an engine by time, with the fast network and two threads: ${(await moves(page)).join(' ')}`);
+  print(`an engine by time, with the large network and two threads: ${(await moves(page)).join(' ')}`);
 }
 
 // A game that was left does not go on searching: five of a minute a move would keep the only slot for five minutes.
@@ -135,7 +135,7 @@ async function puzzleFromGame(page, address) {
   await page.locator('#verdict.over').waitFor();
   assert.equal(await verdict(page), 'You resigned · 1-0');
   await page.click('#to-analysis');
-  await page.selectOption('#review-effort', '300');
+  await page.selectOption('#review-effort', '1000');
   await page.click('#review-start');
   await page.locator('#summary .puzzles').first().click();
   await page.getByText('Black played 2… Nc6, and one move was much better. Find it.').waitFor();

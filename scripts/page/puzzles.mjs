@@ -25,7 +25,7 @@ async function severalPuzzles(page) {
 async function puzzles(page, { screenshot }) {
   // Black did not see a mate: after the analysis it is a puzzle.
   assert.equal(await load(page, '[White "Ann"]\n[Black "Bea"]\n\n1. f3 e5 2. g4 Nc6 3. e4 d6 *'), 'game');
-  await page.selectOption('#review-effort', '300');
+  await page.selectOption('#review-effort', '1000');
   await page.click('#review-start');
   await page.locator('#summary .puzzles').first().waitFor();
   // The blunders have glyphs, the better line is a variation, the graph marks both, and a click on their number leads to them.

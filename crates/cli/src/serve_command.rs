@@ -8,7 +8,7 @@ use std::{
 };
 
 use anyhow::{Context, ensure};
-use engine::{EngineOptions, embedded, load};
+use engine::{EngineOptions, embedded, fitting, load};
 use eval::{Devices, Precision, cpu::CpuPath};
 use nets::{Network, System};
 use web::{LabFolders, Opponent, Options, Server, TimeSource, load_maias, random_secret};
@@ -34,7 +34,7 @@ pub struct ServeArgs {
     /// File that keeps the games (default: batch-first/games.sqlite in the user's data folder).
     #[arg(long, value_name = "FILE")]
     games: Option<PathBuf>,
-    /// A network that replaces the embedded one of its system, a file or `fast`; may be repeated.
+    /// A network that replaces the usual one of its system, a file or `large`; may be repeated.
     #[arg(long, value_name = "FILE")]
     net: Vec<PathBuf>,
     /// Folder of Maia networks, files such as `maia-1500.pb.gz`: human-like opponents, one a rating.
@@ -76,7 +76,14 @@ pub fn run(args: ServeArgs) -> anyhow::Result<()> {
         ensure!(folder.is_dir(), "`{}` is not a folder", folder.display());
     }
     let runs = args.runs.or_else(|| Some(PathBuf::from("runs")).filter(|runs| runs.is_dir()));
-    let networks = networks(&args.net, args.maia.as_deref())?;
+    let engine = EngineOptions {
+        devices: args.device,
+        threads: args.threads.map_or_else(processors, |threads| threads as usize),
+        precision: args.precision,
+        path: args.cpu,
+        ..EngineOptions::default()
+    };
+    let networks = networks(&args.net, args.maia.as_deref(), &engine)?;
     if let Some(folder) = games.parent().filter(|folder| !folder.as_os_str().is_empty()) {
         std::fs::create_dir_all(folder)
             .with_context(|| format!("cannot make `{}`", folder.display()))?;
@@ -87,13 +94,7 @@ pub fn run(args: ServeArgs) -> anyhow::Result<()> {
         names: args.name,
         games: Some(games),
         networks,
-        engine: EngineOptions {
-            devices: args.device,
-            threads: args.threads.map_or_else(processors, |threads| threads as usize),
-            precision: args.precision,
-            path: args.cpu,
-            ..EngineOptions::default()
-        },
+        engine,
         search_slots: args.searches as usize,
         lab: LabFolders { runs, matches: args.matches },
         time: TimeSource::System,
@@ -138,12 +139,17 @@ fn access_token(args: &ServeArgs) -> anyhow::Result<Option<String>> {
     }
 }
 
-/// Every system with its network: the embedded one, or the given file. Then Batch First on `fast`, and
-/// the Maias of a folder.
-fn networks(files: &[PathBuf], maia: Option<&Path>) -> anyhow::Result<Vec<(Opponent, Network)>> {
+/// Every system with its network: the given file, or the one in the program (Batch First's fits the
+/// machine). Then Batch First on `large` where it has another, and the Maias of a folder.
+fn networks(
+    files: &[PathBuf],
+    maia: Option<&Path>,
+    options: &EngineOptions,
+) -> anyhow::Result<Vec<(Opponent, Network)>> {
     let mut all = Vec::new();
     for system in System::ALL {
-        all.push((Opponent::System(system), embedded(system)?));
+        let usual = if system == System::BatchFirst { fitting(options) } else { embedded(system) };
+        all.push((Opponent::System(system), usual?));
     }
     for path in files {
         let network = load(path)?;
@@ -152,10 +158,9 @@ fn networks(files: &[PathBuf], maia: Option<&Path>) -> anyhow::Result<Vec<(Oppon
             .filter(|(other, _)| *other == system)
             .for_each(|(_, known)| *known = network.clone());
     }
-    let fast = load(Path::new("fast"))?;
-    // `--net fast` has made it the network of Batch First already.
-    if all.iter().all(|(_, network)| network.name != fast.name) {
-        all.push((Opponent::Fast, fast));
+    let large = embedded(System::BatchFirst)?;
+    if all.iter().all(|(_, network)| network.name != large.name) {
+        all.push((Opponent::Large, large));
     }
     if let Some(folder) = maia {
         let maias = load_maias(folder)?;

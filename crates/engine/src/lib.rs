@@ -22,7 +22,9 @@ pub use build::{Engine, EngineBuilder, build, choose, evaluator, has_search};
 pub use error::EngineError;
 pub use evaluate::evaluate;
 pub use named_options::{NamedOption, NamedOptions, OptionChange, OptionError, OptionKind};
-pub use networks::{NetworkSpeed, compare, embedded, fitting, is_named, load, load_or_large};
+pub use networks::{
+    NetworkSpeed, Placing, compare, embedded, fitting, is_named, load, load_or_large, placings,
+};
 pub use options::EngineOptions;
 pub use search::{Algorithm, SEARCHES, SearchEntry};
 pub use shared::SharedEngine;

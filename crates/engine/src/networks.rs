@@ -9,7 +9,7 @@ use crate::{
     speed::{self, evaluations_a_second},
 };
 
-/// Batch First's network for GPUs and for files of games.
+/// Batch First's network for GPUs.
 const LARGE: &[u8] = include_bytes!("../../../networks/batch-first.safetensors");
 
 /// Batch First's network for processors: a tenth of the time of the large one.
@@ -23,14 +23,38 @@ const CONVCHESS: &[u8] = include_bytes!("../../../networks/convchess.safetensors
 /// Batch First's networks by their names in options.
 const NAMED: [(&str, &[u8]); 2] = [("large", LARGE), ("fast", FAST)];
 
-/// A level of the ladder that a network reached at fixed evaluations a move.
-type Level = (f64, f64);
+/// A rating on the ladder (docs/5-arena.md) at fixed evaluations a move.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Placing {
+    /// Evaluations a move.
+    pub evaluations: u32,
+    /// Elo on the ladder's scale.
+    pub elo: u32,
+    /// Half of the 95 % confidence interval, in Elo.
+    pub interval: u32,
+    pub games: u32,
+}
 
-/// Evaluations a move and rating (docs/experiments/2026-11-ladder.md).
-const FAST_LEVELS: &[Level] =
-    &[(30.0, 1026.0), (1e2, 1404.0), (3e2, 1618.0), (1e3, 1933.0), (3e3, 2067.0), (1e4, 2287.0)];
-const LARGE_LEVELS: &[Level] =
-    &[(30.0, 1106.0), (1e2, 1435.0), (3e2, 1764.0), (1e3, 2078.0), (3e3, 2141.0)];
+const fn placing(evaluations: u32, elo: u32, interval: u32, games: u32) -> Placing {
+    Placing { evaluations, elo, interval, games }
+}
+
+/// docs/experiments/2026-11-ladder.md
+const FAST_PLACINGS: &[Placing] = &[
+    placing(30, 1026, 67, 100),
+    placing(100, 1404, 78, 100),
+    placing(300, 1618, 66, 100),
+    placing(1_000, 1933, 63, 100),
+    placing(3_000, 2067, 64, 100),
+    placing(10_000, 2287, 68, 100),
+];
+const LARGE_PLACINGS: &[Placing] = &[
+    placing(30, 1106, 75, 100),
+    placing(100, 1435, 72, 100),
+    placing(300, 1764, 73, 100),
+    placing(1_000, 2078, 68, 100),
+    placing(3_000, 2141, 80, 74),
+];
 
 /// The time for a move, in seconds, at which the networks are compared.
 const SECONDS: f64 = 1.0;
@@ -48,14 +72,25 @@ pub struct NetworkSpeed {
 
 /// The rating at a number of evaluations a move: linear interpolation of measured ratings over the
 /// logarithm of the number, and extrapolation from the nearest two beyond the ends.
-fn rating(levels: &[Level], evaluations: f64) -> f64 {
-    let pair = levels.windows(2).find(|pair| evaluations <= pair[1].0);
-    let Some(&[(low, at_low), (high, at_high)]) =
-        pair.or(levels.last_chunk::<2>().map(|last| &last[..]))
-    else {
+fn rating(placings: &[Placing], evaluations: f64) -> f64 {
+    let pair = placings.windows(2).find(|pair| evaluations <= f64::from(pair[1].evaluations));
+    let Some(&[low, high]) = pair.or(placings.last_chunk::<2>().map(|last| &last[..])) else {
         return 0.0;
     };
-    at_low + (at_high - at_low) * (evaluations / low).ln() / (high / low).ln()
+    let [from, to] = [low, high].map(|placing| f64::from(placing.evaluations));
+    let [least, most] = [low, high].map(|placing| f64::from(placing.elo));
+    least + (most - least) * (evaluations / from).ln() / (to / from).ln()
+}
+
+/// The ratings of a network in the program by its [name](Network::name), the weakest first; none
+/// where it has not been placed.
+#[must_use]
+pub fn placings(name: &str) -> &'static [Placing] {
+    match name {
+        "batch-first-fast" => FAST_PLACINGS,
+        "batch-first" => LARGE_PLACINGS,
+        _ => &[],
+    }
 }
 
 /// The ratings that [`evaluations_at`] reaches.
@@ -67,7 +102,7 @@ pub(crate) fn evaluations_at(wanted: u64) -> u64 {
     while high - low > 1e-6 {
         let middle = f64::midpoint(low, high);
         let side =
-            if rating(FAST_LEVELS, middle.exp()) < wanted as f64 { &mut low } else { &mut high };
+            if rating(FAST_PLACINGS, middle.exp()) < wanted as f64 { &mut low } else { &mut high };
         *side = middle;
     }
     high.exp().round() as u64
@@ -121,19 +156,28 @@ pub fn embedded(system: System) -> Result<Network, EngineError> {
     })
 }
 
+/// The network of a system in the program for files of games; Batch First's fast one, which is
+/// nearer to the truth at equal time (docs/experiments/2026-11-annotation-error.md).
+pub(crate) fn for_files(system: System) -> Result<Network, EngineError> {
+    match system {
+        System::BatchFirst => in_program(FAST),
+        other => embedded(other),
+    }
+}
+
 /// Speeds and ratings of Batch First's networks on this processor, the stronger first; `known` is
 /// the file of the speeds that were measured before.
 fn compare_with(
     options: &EngineOptions,
     known: Option<&Path>,
 ) -> Result<[NetworkSpeed; 2], EngineError> {
-    let speed = |name, levels| {
+    let speed = |name, placings| {
         let network = Arc::new(load(Path::new(name))?);
         let evaluations = evaluations_a_second(&network, options, known)?;
-        let rating = rating(levels, evaluations * SECONDS);
+        let rating = rating(placings, evaluations * SECONDS);
         Ok::<_, EngineError>(NetworkSpeed { name, evaluations, rating })
     };
-    let (fast, large) = (speed("fast", FAST_LEVELS)?, speed("large", LARGE_LEVELS)?);
+    let (fast, large) = (speed("fast", FAST_PLACINGS)?, speed("large", LARGE_PLACINGS)?);
     Ok(if fast.rating > large.rating { [fast, large] } else { [large, fast] })
 }
 
@@ -167,26 +211,41 @@ mod tests {
 
     #[test]
     fn ratings_are_linear_in_the_logarithm() {
-        let levels = [(1e3, 1500.0), (1e4, 1900.0), (1e5, 2100.0)];
-        let ratings = [1e2, 1e3, 1e3 * 10_f64.sqrt(), 1e4, 1e5, 1e6].map(|at| rating(&levels, at));
+        let placings = [(1_000, 1500), (10_000, 1900), (100_000, 2100)]
+            .map(|(evaluations, elo)| placing(evaluations, elo, 0, 0));
+        let ratings =
+            [1e2, 1e3, 1e3 * 10_f64.sqrt(), 1e4, 1e5, 1e6].map(|at| rating(&placings, at));
         assert_eq!(ratings.map(f64::round), [1100.0, 1500.0, 1700.0, 1900.0, 2100.0, 2300.0]);
     }
 
     #[test]
     fn a_rating_has_its_evaluations() {
-        for &(evaluations, level) in FAST_LEVELS {
-            let found = evaluations_at(level as u64);
-            assert!((found as f64 / evaluations - 1.0).abs() < 0.01, "{level}: {found}");
+        for placing in FAST_PLACINGS {
+            let found = evaluations_at(placing.elo.into()) as f64;
+            assert!(
+                (found / f64::from(placing.evaluations) - 1.0).abs() < 0.01,
+                "{placing:?}: {found}"
+            );
         }
         let [least, most] = [RATINGS.start(), RATINGS.end()].map(|&wanted| evaluations_at(wanted));
         assert!(least < 100 && most < 40_000, "{least} to {most}");
+    }
+
+    /// The names by which [`placings`] knows them are those in their files.
+    #[test]
+    fn networks_in_the_program_are_placed() {
+        for (name, bytes) in NAMED {
+            let network = in_program(bytes).unwrap();
+            let found = placings(&network.name);
+            assert!(found.len() > 3 && found.is_sorted_by_key(|placing| placing.elo), "{name}");
+        }
     }
 
     #[test]
     fn the_faster_network_must_be_fast_enough() {
         // One has sixteen times the evaluations on processors of today; twice would not do where they
         // are few.
-        let leads = |fast, large| rating(FAST_LEVELS, fast) > rating(LARGE_LEVELS, large);
+        let leads = |fast, large| rating(FAST_PLACINGS, fast) > rating(LARGE_PLACINGS, large);
         assert!(leads(136_342.0, 8_670.0) && leads(53_000.0, 3_555.0));
         assert!(!leads(2_000.0, 1_000.0));
     }

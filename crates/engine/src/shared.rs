@@ -10,7 +10,7 @@ use search::{Algorithm, Search, Settings};
 use crate::{
     EngineError, EngineOptions,
     build::{Use, algorithm, choose_or, evaluator, has_search},
-    embedded,
+    networks::for_files,
 };
 
 /// MiB for evaluations that all searches of [`SharedEngine::for_files`] share.
@@ -28,13 +28,13 @@ pub struct SharedEngine {
 
 impl SharedEngine {
     /// One evaluator a thread of the processor, or one for all GPUs, with a common cache. The
-    /// default network is the large one, since the effort of such searches is counted in
-    /// evaluations and hosts that share the work must agree.
+    /// default network is [`for_files`] on every machine: the effort of such searches is counted in
+    /// evaluations, and hosts that share the work must agree.
     ///
     /// # Errors
     /// The network cannot be used, or its system has no search.
     pub fn for_files(options: &EngineOptions) -> Result<Self, EngineError> {
-        let (network, system) = choose_or(options, Use::Evaluate, embedded)?;
+        let (network, system) = choose_or(options, Use::Evaluate, for_files)?;
         if !has_search(system) {
             return Err(EngineError::NoValues { system });
         }

@@ -37,7 +37,7 @@ export const rating = (system, { kind, value }) =>
 // The networks in the program are known by these names.
 const NETWORKS = { 'batch-first': 'large network', 'batch-first-fast': 'fast network' };
 function engineText({ name, network }) {
-  const known = opponentName(name.replace('-fast', ''));
+  const known = opponentName(name.replace('-large', ''));
   return name === network && !(network in NETWORKS) ? known : `${known}, ${NETWORKS[network] ?? network}`;
 }
 

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use nets::System;
+use engine::placings;
+use nets::{Network, System};
 use search::Limits;
 use serde::{Deserialize, Serialize};
 
@@ -96,10 +97,10 @@ pub struct RatedLevel {
     #[serde(serialize_with = "as_name")]
     pub system: System,
     pub level: EngineLevel,
-    /// Elo on the ladder's scale, where Stockfish 15.1 with UCI_Elo 2000 and 20,000 nodes has 2000.
-    pub elo: i32,
+    /// Elo on the ladder's scale.
+    pub elo: u32,
     /// Half of the 95 % confidence interval, in Elo.
-    pub interval: i32,
+    pub interval: u32,
     pub games: u32,
 }
 
@@ -107,48 +108,45 @@ fn as_name<S: serde::Serializer>(system: &System, serializer: S) -> Result<S::Ok
     serializer.serialize_str(system.name())
 }
 
-/// The rated levels, the weakest of each system first. They do not depend on the machine.
-pub const RATED_LEVELS: [RatedLevel; 6] = [
-    RatedLevel {
-        system: System::BatchFirst,
-        level: EngineLevel::Nodes(30),
-        elo: 1106,
-        interval: 75,
-        games: 100,
-    },
-    RatedLevel {
-        system: System::BatchFirst,
-        level: EngineLevel::Nodes(100),
-        elo: 1435,
-        interval: 72,
-        games: 100,
-    },
-    RatedLevel {
-        system: System::BatchFirst,
-        level: EngineLevel::Nodes(300),
-        elo: 1764,
-        interval: 73,
-        games: 100,
-    },
-    RatedLevel {
-        system: System::BatchFirst,
-        level: EngineLevel::Nodes(1_000),
-        elo: 2078,
-        interval: 68,
-        games: 100,
-    },
-    RatedLevel {
-        system: System::BatchFirst,
-        level: EngineLevel::Nodes(3_000),
-        elo: 2141,
-        interval: 80,
-        games: 74,
-    },
-    RatedLevel {
-        system: System::Cockfish,
-        level: EngineLevel::Depth(3),
-        elo: 1296,
-        interval: 106,
-        games: 34,
-    },
-];
+/// The rated levels of a system on a network, the weakest first. They do not depend on the machine.
+/// Networks from files have none.
+#[must_use]
+pub fn rated_levels(system: System, network: &Network) -> Vec<RatedLevel> {
+    match (system, network.name.as_str()) {
+        (System::Cockfish, "cockfish") => vec![RatedLevel {
+            system,
+            level: EngineLevel::Depth(3),
+            elo: 1296,
+            interval: 106,
+            games: 34,
+        }],
+        (System::BatchFirst, name) => placings(name)
+            .iter()
+            .map(|placing| RatedLevel {
+                system,
+                level: EngineLevel::Nodes(placing.evaluations.into()),
+                elo: placing.elo,
+                interval: placing.interval,
+                games: placing.games,
+            })
+            .collect(),
+        _ => Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Networks in the program have levels, others with the same layers have none.
+    #[test]
+    fn levels_belong_to_networks() {
+        for system in [System::BatchFirst, System::Cockfish] {
+            let mut network = engine::embedded(system).unwrap();
+            let levels = rated_levels(system, &network);
+            assert!(!levels.is_empty() && levels.is_sorted_by_key(|level| level.elo));
+            network.name = "mine".to_owned();
+            assert!(rated_levels(system, &network).is_empty());
+        }
+    }
+}

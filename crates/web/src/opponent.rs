@@ -1,4 +1,4 @@
-//! Whom a visitor plays: a system, Batch First on its small network, or the Maia of a rating.
+//! Whom a visitor plays: a system, Batch First on its large network, or the Maia of a rating.
 
 use std::{fmt, str::FromStr};
 
@@ -6,7 +6,10 @@ use nets::System;
 
 use crate::ApiError;
 
-/// Name of [`Opponent::Fast`].
+/// Name of [`Opponent::Large`].
+const LARGE: &str = "batch-first-large";
+
+/// Files of games know Batch First on the network `fast` by this name, from when another was usual.
 const FAST: &str = "batch-first-fast";
 
 /// Whom a visitor plays.
@@ -14,8 +17,8 @@ const FAST: &str = "batch-first-fast";
 pub enum Opponent {
     /// A system on its own network.
     System(System),
-    /// Batch First on the network `fast`.
-    Fast,
+    /// Batch First on the network `large`, where its usual one is another.
+    Large,
     /// Plays the moves that people of this rating play.
     Maia(u32),
 }
@@ -26,7 +29,7 @@ impl Opponent {
     pub fn system(self) -> System {
         match self {
             Self::System(system) => system,
-            Self::Fast => System::BatchFirst,
+            Self::Large => System::BatchFirst,
             Self::Maia(_) => System::ConvChess,
         }
     }
@@ -36,7 +39,7 @@ impl Opponent {
     pub fn name(self) -> String {
         match self {
             Self::System(system) => system.name().to_owned(),
-            Self::Fast => FAST.to_owned(),
+            Self::Large => LARGE.to_owned(),
             Self::Maia(rating) => format!("maia-{rating}"),
         }
     }
@@ -44,7 +47,7 @@ impl Opponent {
     /// The error where the server does not have the opponent.
     pub(crate) fn unavailable(self) -> ApiError {
         ApiError(match self {
-            Self::System(_) | Self::Fast => format!("{self} is not available here."),
+            Self::System(_) | Self::Large => format!("{self} is not available here."),
             Self::Maia(rating) => format!(
                 "Maia {rating} is not available here. Start the server with the file \
                  maia-{rating}.pb.gz in the folder of its option --maia."
@@ -57,7 +60,7 @@ impl fmt::Display for Opponent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::System(system) => system.fmt(f),
-            Self::Fast => f.write_str("Batch First (fast)"),
+            Self::Large => f.write_str("Batch First (large)"),
             Self::Maia(rating) => write!(f, "Maia {rating}"),
         }
     }
@@ -68,12 +71,31 @@ impl FromStr for Opponent {
 
     /// Reads a [name](Opponent::name).
     fn from_str(text: &str) -> Result<Self, String> {
-        if text == FAST {
-            return Ok(Self::Fast);
+        match (text, text.strip_prefix("maia-").and_then(|rating| rating.parse().ok())) {
+            (LARGE, _) => Ok(Self::Large),
+            (FAST, _) => Ok(Self::System(System::BatchFirst)),
+            (_, Some(rating)) => Ok(Self::Maia(rating)),
+            (_, None) => text.parse().map(Self::System),
         }
-        match text.strip_prefix("maia-").and_then(|rating| rating.parse().ok()) {
-            Some(rating) => Ok(Self::Maia(rating)),
-            None => text.parse().map(Self::System),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_read_again() {
+        let systems = System::ALL.map(Opponent::System);
+        for opponent in [&systems[..], &[Opponent::Large, Opponent::Maia(1500)]].concat() {
+            assert_eq!(opponent.name().parse(), Ok(opponent));
         }
+        assert!("maia-".parse::<Opponent>().is_err());
+    }
+
+    /// A game with the fast network goes on, since that is what Batch First plays on.
+    #[test]
+    fn the_name_of_before_is_understood() {
+        assert_eq!("batch-first-fast".parse(), Ok(Opponent::System(System::BatchFirst)));
     }
 }

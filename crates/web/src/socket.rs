@@ -25,7 +25,7 @@ use tokio::{
 use crate::{
     Analysis, ApiError, GameCommand, GameHandle, GameReview, NewGameRequest, Opponent,
     access::{VisitorId, plain_text},
-    levels::RATED_LEVELS,
+    levels::rated_levels,
     message::{ClientMessage, MAX_MESSAGE, Refusal},
     new_game::RefusedGame,
     page_limit::{PagePermit, RateLimiter},
@@ -165,12 +165,16 @@ impl PageConnection {
 
     fn hello(&self) -> Value {
         let (mut systems, mut engines, mut maia_ratings) = (Vec::new(), Vec::new(), Vec::new());
+        let mut levels = Vec::new();
         for (opponent, network) in self.app.engines.opponents() {
             let shown = json!({ "name": opponent.name(), "network": network.name });
             match opponent {
                 Opponent::Maia(rating) => maia_ratings.push(rating),
-                Opponent::System(_) => systems.push(shown.clone()),
-                Opponent::Fast => {}
+                Opponent::System(system) => {
+                    systems.push(shown.clone());
+                    levels.extend(rated_levels(system, network));
+                }
+                Opponent::Large => {}
             }
             if has_search(opponent.system()) {
                 engines.push(shown);
@@ -183,7 +187,7 @@ impl PageConnection {
             "engines": engines,
             "threads": self.app.engines.max_threads(),
             "maia_ratings": maia_ratings,
-            "levels": RATED_LEVELS,
+            "levels": levels,
             "runs": self.app.lab.has_runs(),
             "matches": self.app.lab.has_matches(),
         })

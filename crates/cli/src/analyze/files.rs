@@ -24,7 +24,7 @@ use crate::{
 };
 
 /// Evaluations a position without a limit.
-const NODES: u64 = 400;
+const NODES: u64 = 4000;
 
 /// Memory of each search without --hash, in MiB.
 const HASH: u64 = 16;

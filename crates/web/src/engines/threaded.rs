@@ -152,7 +152,7 @@ mod tests {
 
     fn search(engines: &ThreadedEngines, threads: usize, game: i64) -> GameSearch {
         let settings = Settings { hash_mib: 1, ..Settings::default() };
-        engines.search((Opponent::Fast, threads), game, &settings, || engine(threads)).unwrap()
+        engines.search((Opponent::Large, threads), game, &settings, || engine(threads)).unwrap()
     }
 
     /// Evaluations of a search to depth 3.

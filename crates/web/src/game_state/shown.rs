@@ -104,7 +104,7 @@ impl GameState {
             Opponent::Maia(_) => self.opponent.to_string(),
             Opponent::System(System::ConvChess) => "ConvChess".to_owned(),
             Opponent::System(System::Cockfish) => format!("Cockfish, {}", self.level_text()),
-            Opponent::System(System::BatchFirst) | Opponent::Fast => {
+            Opponent::System(System::BatchFirst) | Opponent::Large => {
                 let level = self.level_text();
                 match self.network_name.as_str() {
                     "batch-first" => format!("Batch First ({level})"),

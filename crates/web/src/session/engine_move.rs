@@ -151,14 +151,14 @@ mod tests {
     async fn a_search_with_threads_rests_between_the_moves_of_an_open_game() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../networks");
         let network = Network::load(&folder.join("batch-first-fast.safetensors")).unwrap();
-        let engines = Engines::new(vec![(Opponent::Fast, network)], &EngineOptions::default(), 1);
+        let engines = Engines::new(vec![(Opponent::Large, network)], &EngineOptions::default(), 1);
         let registry = Arc::new(GameRegistry::new(
             Arc::new(engines.unwrap()),
             GameStore::open(None).unwrap(),
             TimeSource::default(),
         ));
         let level = EngineLevel::Nodes(20);
-        let (opponent, name) = (Opponent::Fast, String::new());
+        let (opponent, name) = (Opponent::Large, String::new());
         let mut state = GameState::new(opponent, name, level, Color::White, None, Game::default());
         state.threads = Some(2);
         let id = registry.store.create("visitor".to_owned(), state.to_stored()).await.unwrap();

@@ -444,7 +444,7 @@ async fn network_and_threads_are_chosen_and_kept() {
     let server = serve(TestOptions::with_games(&games)).await;
     let visitor = server.visitor().await;
     let mut page = server.page(&visitor).await;
-    let state = page.start_game(json!({ "system": "batch-first-fast", "threads": 1 })).await;
+    let state = page.start_game(json!({ "system": "batch-first-large", "threads": 1 })).await;
     assert_eq!(state["level_text"], "20 positions a move, 1 thread");
     let state = play(&mut page, &state, "e2e4").await;
     drop(server);
@@ -458,7 +458,7 @@ async fn network_and_threads_are_chosen_and_kept() {
     let again = page.expect("game").await;
     assert_eq!(
         (&again["system"], &again["level_text"]),
-        (&json!("batch-first-fast"), &json!("20 positions a move, 1 thread"))
+        (&json!("batch-first-large"), &json!("20 positions a move, 1 thread"))
     );
     drop(server);
     connection.execute_batch(older).unwrap();

@@ -75,9 +75,9 @@ fn network(name: &str) -> Network {
 pub async fn serve(options: TestOptions) -> TestServer {
     let time = ManualTime::default();
     let mut networks = vec![
-        (Opponent::System(System::BatchFirst), network("batch-first.safetensors")),
+        (Opponent::System(System::BatchFirst), network("batch-first-fast.safetensors")),
         (Opponent::System(System::ConvChess), network("convchess.safetensors")),
-        (Opponent::Fast, network("batch-first-fast.safetensors")),
+        (Opponent::Large, network("batch-first.safetensors")),
     ];
     networks.extend(options.maia.into_iter().flat_map(|folder| load_maias(&folder).unwrap()));
     let options = Options {
