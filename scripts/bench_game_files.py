@@ -39,7 +39,7 @@ def main():
     parser.add_argument("--jobs", type=int, nargs="*", default=[1, 2, 4, 8, 16, 32])
     given = parser.parse_args()
     # Over UCI another network might play than for files.
-    system = ["--system", given.system] if given.system else ["--net", "large"]
+    system = ["--system", given.system] if given.system else ["--net", "fast"]
     nodes = ["--nodes", str(given.nodes)]
     uci = " ".join([given.program, "uci", *system])
     cores = os.cpu_count()

@@ -221,7 +221,7 @@ async function checkFaults(page) {
   await page.goto(`${server.address}#new`);
   await page.locator('#opponent:enabled').waitFor();
   await page.selectOption('#opponent', 'rating');
-  await setField(page, 'rating', 1);
+  await setField(page, 'rating', 0);
   const rating = await page.locator('#rating-text b').textContent();
   await page.check('[name=side][value=white]', { force: true });
   await page.click('#start-game');

@@ -39,7 +39,7 @@ export class Server {
     this.folder = mkdtempSync(join(tmpdir(), 'batch-first-page-'));
     const [runs, matches] = [join(this.folder, 'runs'), join(this.folder, 'matches')];
     this.journal = writeExamples(runs, matches);
-    this.arguments = ['--games', join(this.folder, 'games.sqlite'), '--runs', runs, '--matches', matches, ...(maia ? ['--maia', maia] : []), ...more];
+    this.arguments = ['--games', join(this.folder, 'games.sqlite'), '--runs', runs, '--matches', matches, '--net', 'fast', ...(maia ? ['--maia', maia] : []), ...more];
   }
 
   /* Starts the program and resolves to its address */

@@ -18,7 +18,7 @@ use search::Settings;
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct EngineArgs {
     /// Network file, or `large` or `fast`, which are in the program (default: the one of these that
-    /// fits the device; for files of games `fast`).
+    /// fits the device; for annotated files `fast`).
     #[arg(long, value_name = "FILE")]
     pub net: Option<PathBuf>,
     /// The system: batch-first, cockfish or convchess (default: the network's; without one

@@ -34,7 +34,8 @@ pub struct ServeArgs {
     /// File that keeps the games (default: batch-first/games.sqlite in the user's data folder).
     #[arg(long, value_name = "FILE")]
     games: Option<PathBuf>,
-    /// A network that replaces the usual one of its system, a file or `large`; may be repeated.
+    /// A network that replaces the usual one of its system, a file, `large` or `fast`;
+    /// may be repeated.
     #[arg(long, value_name = "FILE")]
     net: Vec<PathBuf>,
     /// Folder of Maia networks, files such as `maia-1500.pb.gz`: human-like opponents, one a rating.

@@ -28,8 +28,8 @@ pub struct SharedEngine {
 
 impl SharedEngine {
     /// One evaluator a thread of the processor, or one for all GPUs, with a common cache. The
-    /// default network is [`for_files`] on every machine: the effort of such searches is counted in
-    /// evaluations, and hosts that share the work must agree.
+    /// network of Batch First is `fast` on every machine unless the options name one: the effort of
+    /// such searches is counted in evaluations, and hosts that share the work must agree.
     ///
     /// # Errors
     /// The network cannot be used, or its system has no search.

@@ -4,6 +4,7 @@ import { command } from './connection.js';
 import { by, counted, fieldError, hasNoSearch, level, make, opponentName, setOptions } from './page.js';
 
 let ratedLevels = [];
+let networks = new Map();
 
 const HINTS = {
   rating: 'Plays at a rating that was measured in games.',
@@ -18,6 +19,7 @@ export function hello(message) {
   ratedLevels = message.levels.filter(({ system }) => message.engines.some(({ name }) => name === system))
     .sort((one, other) => one.elo - other.elo);
   const humans = [...message.systems.map(({ name }) => name).filter(hasNoSearch), ...message.maia_ratings.map(rating => `maia-${rating}`)];
+  networks = new Map(message.systems.map(({ name, network }) => [name, network]));
   const { engines } = message;
   setOptions(by('human'), humans.map(name => option(name, opponentName(name))));
   setOptions(by('engine'), engines.map(engine => option(engine.name, engineText(engine))));
@@ -33,6 +35,9 @@ export function hello(message) {
 /* The measured rating of a level, where there is one */
 export const rating = (system, { kind, value }) =>
   ratedLevels.find(known => known.system === system && known.level.kind === kind && known.level.value === value)?.elo;
+
+/* The network of a system */
+export const network = system => networks.get(system);
 
 // The networks in the program are known by these names.
 const NETWORKS = { 'batch-first': 'large network', 'batch-first-fast': 'fast network' };

@@ -124,7 +124,7 @@ export function short(number) {
   return Math.round(number).toLocaleString('en');
 }
 
-const NAMES = { 'batch-first': 'Batch First', 'batch-first-large': 'Batch First (large)', cockfish: 'Cockfish', convchess: 'ConvChess' };
+const NAMES = { 'batch-first': 'Batch First', 'batch-first-large': 'Batch First (large)', 'batch-first-fast': 'Batch First (fast)', cockfish: 'Cockfish', convchess: 'ConvChess' };
 
 /* The name of an opponent for people: of a system, or of a Maia as in `maia-1500` */
 export const opponentName = name => NAMES[name] ?? name.replace('maia-', 'Maia ');

@@ -160,7 +160,7 @@ function drawPlayers() {
 function strength() {
   if (hasNoSearch(game.system)) return 'human-like';
   // Ratings were measured with the program's own networks, without threads.
-  const rating = game.threads === null && game.engine === game.system && newGame.rating(game.system, game.level);
+  const rating = game.threads === null && game.engine === newGame.network(game.system) && newGame.rating(game.system, game.level);
   return [rating, game.level_text].filter(Boolean).join(' · ');
 }
 

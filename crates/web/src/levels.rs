@@ -109,7 +109,7 @@ fn as_name<S: serde::Serializer>(system: &System, serializer: S) -> Result<S::Ok
 }
 
 /// The rated levels of a system on a network, the weakest first. They do not depend on the machine.
-/// Networks from files have none.
+/// A network has them by its name: those in the program do.
 #[must_use]
 pub fn rated_levels(system: System, network: &Network) -> Vec<RatedLevel> {
     match (system, network.name.as_str()) {

@@ -9,7 +9,7 @@ use crate::ApiError;
 /// Name of [`Opponent::Large`].
 const LARGE: &str = "batch-first-large";
 
-/// Files of games know Batch First on the network `fast` by this name, from when another was usual.
+/// Stored games know Batch First on the network `fast` by this name, from when another was usual.
 const FAST: &str = "batch-first-fast";
 
 /// Whom a visitor plays.
@@ -93,7 +93,7 @@ mod tests {
         assert!("maia-".parse::<Opponent>().is_err());
     }
 
-    /// A game with the fast network goes on, since that is what Batch First plays on.
+    /// A stored game with the fast network goes on with Batch First's usual network.
     #[test]
     fn the_name_of_before_is_understood() {
         assert_eq!("batch-first-fast".parse(), Ok(Opponent::System(System::BatchFirst)));

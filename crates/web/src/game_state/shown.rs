@@ -107,7 +107,7 @@ impl GameState {
             Opponent::System(System::BatchFirst) | Opponent::Large => {
                 let level = self.level_text();
                 match self.network_name.as_str() {
-                    "batch-first" => format!("Batch First ({level})"),
+                    "batch-first" => format!("Batch First (large, {level})"),
                     "batch-first-fast" => format!("Batch First (fast, {level})"),
                     other => format!("Batch First ({other}, {level})"),
                 }
