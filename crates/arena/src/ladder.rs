@@ -1,16 +1,16 @@
 //! A ladder of fixed opponents, and the rating of a player on it. The opponents search fixed nodes,
 //! so that their strength does not depend on the speed or load of the machine.
 //!
-//! The rungs are Stockfish with fixed nodes, at full strength and at its `UCI_Elo` levels. The
-//! labels of the levels are not Elo on this scale: the ratings come from games between the rungs,
-//! see [`Ladder::calibrated`].
+//! The rungs are Stockfish at full strength with fixed nodes. Their ratings come from games between
+//! them, see [`Ladder::calibrated`].
 
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Rating, Results, ScheduledGame, TournamentFormat, elo_text, performance_rating, rate,
-    rating::relative_information,
+    Rating, Results, ScheduledGame, elo_text, performance_rating, rating::relative_information,
 };
+
+mod calibration;
 
 /// The ladder that was calibrated for this version.
 const BUILT_IN: &str = include_str!("ladder.json");
@@ -27,11 +27,16 @@ pub struct Rung {
     /// 95 % interval of `elo`.
     pub low: f64,
     pub high: f64,
+    /// Elo above the rung before, and half of its 95 % interval; `None` for the first rung and where
+    /// it is not finite. Neighbours are nearer to each other than the intervals of their ratings say,
+    /// as those count the whole way to the anchor.
+    #[serde(default)]
+    pub step: Option<[f64; 2]>,
     /// Number of games that the rating comes from.
     pub games: u32,
 }
 
-/// The opponents, weakest first. The JSON of this type is the file of a scale.
+/// The opponents, by nodes a move. The JSON of this type is the file of a scale.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Ladder {
     /// The program of all rungs.
@@ -43,6 +48,20 @@ pub struct Ladder {
     /// Number of games that the ratings come from.
     pub games: usize,
     pub rungs: Vec<Rung>,
+    /// These games. A scale without them is calibrated from the start.
+    #[serde(default)]
+    pub matches: Vec<RungMatch>,
+}
+
+/// The games of two rungs, from which a calibration goes on.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RungMatch {
+    /// Name of a rung.
+    pub first: String,
+    /// Name of a later rung.
+    pub second: String,
+    /// Half points of the first, 0 to 4, a digit for each pair of games, in the order of openings.
+    pub pairs: String,
 }
 
 /// A ladder that cannot be used; each message is one sentence.
@@ -54,6 +73,11 @@ pub enum LadderError {
     NoAnchor(String),
     #[error("the scale has no rungs")]
     Empty,
+    #[error(
+        "the scale has games of `{first}` and `{second}` with `{pairs}`; these must be two of its \
+         rungs in their order, and each pair of games 0 to 4 half points"
+    )]
+    Games { first: String, second: String, pairs: String },
 }
 
 /// The rating of a player on the ladder.
@@ -78,47 +102,27 @@ impl Ladder {
     /// Reads a ladder.
     ///
     /// # Errors
-    /// The text is not a ladder, or its anchor is missing.
+    /// The text is not a ladder, its anchor is missing, or the results of its games are not readable.
     pub fn from_json(text: &str) -> Result<Self, LadderError> {
         let ladder: Self = serde_json::from_str(text)?;
         if ladder.rungs.is_empty() {
             return Err(LadderError::Empty);
         }
         ladder.anchor_index()?;
+        for RungMatch { first, second, pairs } in &ladder.matches {
+            let place = |name: &str| ladder.rungs.iter().position(|rung| rung.name == name);
+            let in_order = place(first).zip(place(second)).is_some_and(|(one, two)| one < two);
+            if !in_order || pairs.chars().any(|digit| digit.to_digit(5).is_none()) {
+                let (first, second, pairs) = (first.clone(), second.clone(), pairs.clone());
+                return Err(LadderError::Games { first, second, pairs });
+            }
+        }
         Ok(ladder)
     }
 
     fn anchor_index(&self) -> Result<usize, LadderError> {
         let found = self.rungs.iter().position(|rung| rung.name == self.anchor);
         found.ok_or_else(|| LadderError::NoAnchor(self.anchor.clone()))
-    }
-
-    /// The format of a calibration. Games between rungs far apart carry no information, so each
-    /// rung plays its neighbours.
-    pub const FORMAT: TournamentFormat = TournamentFormat::Neighbours(3);
-
-    /// The ladder with ratings from games between its rungs; the players of `results` are in the
-    /// order of the rungs. A rung without a finite rating keeps its old one with the widest
-    /// interval.
-    ///
-    /// # Errors
-    /// The anchor is not among the rungs.
-    pub fn calibrated(mut self, results: &Results, command: String) -> Result<Self, LadderError> {
-        let anchor = self.anchor_index()?;
-        let count = self.rungs.len();
-        let ratings = rate(count, &results.pairing_results(count), anchor, self.rungs[anchor].elo);
-        for (player, (rung, rating)) in self.rungs.iter_mut().zip(ratings).enumerate() {
-            rung.games = results.of(player).tally.games();
-            (rung.low, rung.high) = (-1e4, 1e4);
-            if let Some(rating) = rating.filter(|rating| rating.error.is_finite()) {
-                let (low, high) = rating.interval();
-                (rung.elo, rung.low, rung.high) = (rating.elo.round(), low.round(), high.round());
-            }
-        }
-        self.command = command;
-        self.games = results.len();
-        self.rungs.sort_by(|a, b| a.elo.total_cmp(&b.elo));
-        Ok(self)
     }
 
     /// The performance rating of player 0 of `results`; rung `n` is player `n + 1`.
@@ -249,9 +253,10 @@ mod tests {
     }
 
     #[test]
-    fn the_built_in_ladder_is_sorted() {
+    fn the_built_in_ladder_can_go_on() {
         let ladder = Ladder::built_in().unwrap();
-        assert!(ladder.rungs.is_sorted_by_key(|rung| rung.elo));
+        assert!(ladder.rungs.is_sorted_by_key(|rung| rung.nodes));
+        assert!(ladder.played_openings() > 0);
         assert!(
             ladder
                 .rungs

@@ -75,8 +75,15 @@ impl Results {
     /// Half points of player 0 in a pair of games; `None` if the pair is not finished.
     #[must_use]
     pub fn pair(&self, pair: usize) -> Option<u8> {
+        self.pair_of(0, pair)
+    }
+
+    /// Half points of a player in a pair of games; `None` if the pair is not finished or not the
+    /// player's.
+    #[must_use]
+    pub fn pair_of(&self, player: usize, pair: usize) -> Option<u8> {
         let half_points =
-            |number| self.games.get(&number).and_then(|game: &GameRecord| game.half_points(0));
+            |number| self.games.get(&number).and_then(|game: &GameRecord| game.half_points(player));
         Some(half_points(2 * pair)? + half_points(2 * pair + 1)?)
     }
 

@@ -108,6 +108,12 @@ impl Match {
         self.scheduled_games.len()
     }
 
+    /// All games in the order in which they begin.
+    #[must_use]
+    pub fn schedule(&self) -> &[ScheduledGame] {
+        &self.scheduled_games
+    }
+
     /// The settings that decide the games, one a line. An interrupted match is resumed only if they
     /// are equal. The numbers of games and of games at once are not among them.
     #[must_use]

@@ -9,8 +9,8 @@ use std::{
 
 use anyhow::{Context, ensure};
 use arena::{
-    Journal, Match, MatchSettings, PlayerKind, PlayerSpec, Results, Rules, TimeControl,
-    TournamentFormat,
+    Journal, Match, MatchSettings, PlayerKind, PlayerSpec, Results, Rules, ScheduledGame,
+    TimeControl, TournamentFormat,
     ladder::{Ladder, Rung},
 };
 use nets::System;
@@ -48,7 +48,8 @@ pub struct LadderArgs {
     /// network's).
     #[arg(long, value_name = "NAME")]
     system: Option<System>,
-    /// Number of games; with --calibrate, games of each pair of neighbours.
+    /// Number of games; with --calibrate, games of each two neighbours, including those that the
+    /// scale has already.
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u64).range(2..=1_000_000))]
     games: u64,
     /// Games at once.
@@ -79,7 +80,8 @@ pub struct LadderArgs {
     /// Show only games that ended by a fault, and the summary.
     #[arg(long)]
     quiet: bool,
-    /// Calibrate the scale: play the rungs against each other and write FOLDER/scale.json.
+    /// Calibrate the scale: play the rungs against each other and write FOLDER/scale.json. It goes
+    /// on from the games in the scale, which must be of the same opponents, openings and seed.
     #[arg(long, value_name = "FOLDER", conflicts_with_all = ["engine", "out", "movetime", "nodes", "depth", "clock"])]
     calibrate: Option<PathBuf>,
 }
@@ -142,14 +144,20 @@ pub fn run(args: LadderArgs) -> anyhow::Result<()> {
 }
 
 fn calibrate(args: &LadderArgs, folder: &Path) -> anyhow::Result<()> {
+    ensure!(
+        args.games.is_multiple_of(2),
+        "--games must be even: rungs play each opening with both colours"
+    );
     let scale = args.scale()?;
     let tournament = args.arrange(args.rungs(&scale)?, Ladder::FORMAT)?;
+    let schedule: Vec<ScheduledGame> =
+        tournament.schedule().iter().filter(|game| !scale.knows(game)).copied().collect();
     let (mut journal, known) = Journal::open(folder, tournament.identity())?;
     let view = MatchView::new(tournament.names().to_vec(), tournament.games(), args.quiet);
     let stop = interrupt::stop_flag()?;
     let mut out = io::stdout().lock();
     let mut written: anyhow::Result<()> = Ok(());
-    let results = tournament.run(known, &stop, &mut |game, results| {
+    let results = tournament.play(&schedule, known, &stop, &mut |game, results| {
         if written.is_ok() {
             written = journal
                 .add(game)
@@ -166,32 +174,40 @@ fn calibrate(args: &LadderArgs, folder: &Path) -> anyhow::Result<()> {
         "report.html",
         arena::report::html_report(&tournament.summary(&results, None)).as_bytes(),
     )?;
-    let cut_short = results.len() < tournament.games();
+    let done = schedule.iter().filter(|game| results.contains(game.number)).count();
+    let cut_short = done < schedule.len();
     let scale = if cut_short {
         None // A scale needs all games.
     } else {
-        let command = format!("batch-first ladder --calibrate FOLDER --games {}", args.games);
-        let scale = scale.calibrated(&results, command)?;
+        let mut scale = scale.calibrated(&results, String::new())?;
+        let games = 2 * scale.played_openings();
+        scale.command = format!("batch-first ladder --calibrate FOLDER --games {games}");
         write(folder, "scale.json", &serde_json::to_vec_pretty(&scale)?)?;
         Some(scale)
     };
     let end = || -> io::Result<()> {
         view.end(&mut out, &results, None)?;
         let Some(scale) = scale else {
-            return writeln!(out, "{}", interrupted(results.len(), tournament.games(), true));
+            return writeln!(out, "{}", interrupted(done, schedule.len(), true));
         };
-        writeln!(out, "{:<28} {:>6}  {:>15}  games", "rung", "Elo", "95 %")?;
-        for rung in &scale.rungs {
-            let interval = format!("[{:.0}, {:.0}]", rung.low, rung.high);
-            writeln!(
-                out,
-                "{:<28} {:>6.0}  {interval:>15}  {:>5}",
-                rung.name, rung.elo, rung.games
-            )?;
-        }
-        Ok(())
+        print_scale(&mut out, &scale)
     };
     Interrupted::or(cut_short, written.and_then(|()| Ok(end()?)))
+}
+
+/// Writes the rungs, each with what it is above the one before.
+fn print_scale(out: &mut impl Write, scale: &Ladder) -> io::Result<()> {
+    writeln!(out, "{:<28} {:>6}  {:>15} {:>11}  games", "rung", "Elo", "95 %", "step")?;
+    for rung in &scale.rungs {
+        let interval = format!("[{:.0}, {:.0}]", rung.low, rung.high);
+        let step = rung.step.map_or(String::new(), |[elo, error]| format!("{elo:.0} ± {error:.0}"));
+        writeln!(
+            out,
+            "{:<28} {:>6.0}  {interval:>15} {step:>11}  {:>5}",
+            rung.name, rung.elo, rung.games
+        )?;
+    }
+    Ok(())
 }
 
 fn rate_player(args: &LadderArgs) -> anyhow::Result<()> {

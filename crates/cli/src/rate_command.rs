@@ -14,7 +14,7 @@ pub struct RateArgs {
     /// PGN files, plain or compressed.
     #[arg(required = true)]
     files: Vec<PathBuf>,
-    /// The player whose rating is fixed, as in `Stockfish level 2000=2000` (default: the first
+    /// The player whose rating is fixed, as in `Stockfish 2k nodes=2150` (default: the first
     /// player of the first file, 0).
     #[arg(long, value_name = "NAME=ELO")]
     anchor: Option<String>,
