@@ -10,7 +10,7 @@ use eval::{
     cpu::{self, CpuEvaluator, CpuOptions, CpuPath, PATH_VARIABLE, amx},
     reference::Reference,
 };
-use nets::{HeadKind, Network};
+use nets::{HeadKind, Network, System};
 
 use crate::engine_args::processors;
 
@@ -86,7 +86,7 @@ pub fn run(args: DoctorArgs) -> anyhow::Result<()> {
             let on_processor =
                 EngineOptions { threads, devices: Devices::cpu(), ..EngineOptions::default() };
             show_networks(&mut out, &on_processor)?;
-            engine::fitting(&on_processor)?
+            engine::fitting(System::BatchFirst, &on_processor)?
         }
     };
     loaded += start.elapsed();

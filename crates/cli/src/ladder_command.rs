@@ -179,9 +179,7 @@ fn calibrate(args: &LadderArgs, folder: &Path) -> anyhow::Result<()> {
     let scale = if cut_short {
         None // A scale needs all games.
     } else {
-        let mut scale = scale.calibrated(&results, String::new())?;
-        let games = 2 * scale.played_openings();
-        scale.command = format!("batch-first ladder --calibrate FOLDER --games {games}");
+        let scale = scale.calibrated(&results)?;
         write(folder, "scale.json", &serde_json::to_vec_pretty(&scale)?)?;
         Some(scale)
     };

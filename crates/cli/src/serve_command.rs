@@ -149,8 +149,7 @@ fn networks(
 ) -> anyhow::Result<Vec<(Opponent, Network)>> {
     let mut all = Vec::new();
     for system in System::ALL {
-        let usual = if system == System::BatchFirst { fitting(options) } else { embedded(system) };
-        all.push((Opponent::System(system), usual?));
+        all.push((Opponent::System(system), fitting(system, options)?));
     }
     for path in files {
         let network = load(path)?;

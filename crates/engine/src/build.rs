@@ -6,7 +6,7 @@ use eval::{Cached, Devices, EvaluationCache, Evaluator, Precision, cpu::CpuOptio
 use nets::{Network, System};
 use search::{Algorithm, ConvChess, Search};
 
-use crate::{EngineError, EngineOptions, embedded, fitting, int8, load, moves_left::WithMovesLeft};
+use crate::{EngineError, EngineOptions, fitting, int8, load, moves_left::WithMovesLeft};
 
 /// A search that is ready for some options.
 pub struct Engine {
@@ -32,9 +32,7 @@ pub fn has_search(system: System) -> bool {
 /// # Errors
 /// The file is not a network or one of another system, or the chosen search cannot use it.
 pub fn choose(options: &EngineOptions) -> Result<(Network, System), EngineError> {
-    choose_or(options, Use::Play, |system| {
-        if system == System::BatchFirst { fitting(options) } else { embedded(system) }
-    })
+    choose_or(options, Use::Play, |system| fitting(system, options))
 }
 
 /// What an engine is for.
@@ -242,6 +240,7 @@ mod tests {
     use search::Algorithm;
 
     use super::*;
+    use crate::embedded;
 
     /// A file of Leela's kind with next to nothing in it.
     fn file(folder: &std::path::Path, name: &str) -> EngineOptions {

@@ -190,14 +190,14 @@ pub fn compare(options: &EngineOptions) -> Result<[NetworkSpeed; 2], EngineError
     compare_with(options, speed::file().as_deref())
 }
 
-/// Batch First's network in the program that plays better where these options evaluate it: the
-/// stronger one on a processor ([`compare`]), the large one on GPUs.
+/// The network of a system in the program that plays better where these options evaluate it. Of
+/// Batch First's two that is the stronger one on a processor ([`compare`]), the large one on GPUs.
 ///
 /// # Errors
 /// The program is damaged, or no code path of the processor fits the options.
-pub fn fitting(options: &EngineOptions) -> Result<Network, EngineError> {
-    if !options.devices.is_cpu() {
-        return embedded(System::BatchFirst);
+pub fn fitting(system: System, options: &EngineOptions) -> Result<Network, EngineError> {
+    if system != System::BatchFirst || !options.devices.is_cpu() {
+        return embedded(system);
     }
     let [stronger, _] = compare(options)?;
     load(Path::new(stronger.name))
@@ -258,6 +258,6 @@ mod tests {
         let [one, other] = compare_with(&options, Some(&known)).unwrap();
         assert!(one.rating >= other.rating && one.name != other.name);
         let on_card = EngineOptions { devices: "cuda:0".parse().unwrap(), ..options };
-        assert_eq!(fitting(&on_card).unwrap().name, "batch-first");
+        assert_eq!(fitting(System::BatchFirst, &on_card).unwrap().name, "batch-first");
     }
 }

@@ -38,17 +38,16 @@ impl Ladder {
     ///
     /// # Errors
     /// The anchor is not among the rungs.
-    pub fn calibrated(mut self, results: &Results, command: String) -> Result<Self, LadderError> {
+    pub fn calibrated(mut self, results: &Results) -> Result<Self, LadderError> {
         let anchor = self.anchor_index()?;
         let count = self.rungs.len();
         let all = self.all_results(results);
         let ratings = rate(count, &all, anchor, self.rungs[anchor].elo);
-        let games = |games: &PairingResults| {
-            games.observations.iter().map(|pair| u32::from(pair.games)).sum::<u32>()
-        };
+        let games = |pairing: &PairingResults| 2 * pairing.observations.len();
         for (player, (rung, rating)) in self.rungs.iter_mut().zip(ratings).enumerate() {
-            let own = all.iter().filter(|games| [games.first, games.second].contains(&player));
-            rung.games = own.map(games).sum();
+            let own =
+                all.iter().filter(|pairing| [pairing.first, pairing.second].contains(&player));
+            rung.games = own.map(games).sum::<usize>() as u32;
             (rung.low, rung.high) = (-1e4, 1e4);
             if let Some(rating) = rating.filter(|rating| rating.error.is_finite()) {
                 let (low, high) = rating.interval();
@@ -56,8 +55,9 @@ impl Ladder {
             }
         }
         self.matches = all.iter().map(|games| self.rung_match(games)).collect();
-        self.games = all.iter().map(|pairing| games(pairing) as usize).sum();
-        self.command = command;
+        self.games = all.iter().map(games).sum();
+        let games = 2 * self.played_openings();
+        self.command = format!("batch-first ladder --calibrate FOLDER --games {games}");
         self.set_steps(&all);
         Ok(self)
     }
@@ -160,7 +160,7 @@ mod tests {
                 results.add(record(scheduled));
             }
         }
-        ladder.calibrated(&results, "simulated".to_owned()).unwrap()
+        ladder.calibrated(&results).unwrap()
     }
 
     /// Steps between neighbours are found to within their intervals, which are narrower than those
@@ -200,7 +200,7 @@ mod tests {
         assert_eq!((known.played_openings(), missing.len()), (0, 2 * 120));
         assert!(missing.iter().all(|game| game.white == 5 || game.black == 5));
         let games = known.games;
-        let again = known.calibrated(&Results::default(), String::new()).unwrap();
+        let again = known.calibrated(&Results::default()).unwrap();
         assert_eq!(again.games, games);
     }
 
