@@ -412,7 +412,7 @@ impl Search for AlphaBeta {
         report: &mut dyn FnMut(&SearchInfo),
     ) -> Result<Outcome, EvalError> {
         let mut timer = TimeManager::new(limits, self.stack.settings.move_overhead, control);
-        self.stack.start(game, limits);
+        self.stack.start(game);
         let position = game.position();
         let all = position.legal_moves();
         let mut moves = root_moves(position, limits);

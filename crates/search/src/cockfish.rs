@@ -251,7 +251,7 @@ impl Search for CockfishSearch {
         report: &mut dyn FnMut(&SearchInfo),
     ) -> Result<Outcome, EvalError> {
         let mut timer = TimeManager::new(limits, self.stack.settings.move_overhead, control);
-        self.stack.start(game, limits);
+        self.stack.start(game);
         let position = game.position();
         let moves = root_moves(position, limits);
         self.deepen(game, moves, limits, &mut timer, report)

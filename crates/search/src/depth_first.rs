@@ -17,10 +17,6 @@ use crate::{
     transposition::{Entry, TranspositionTable},
 };
 
-/// Positions visited for each evaluation of a node limit, at most: positions in the cache cost no
-/// evaluation.
-const VISITS: u64 = 100;
-
 /// The evaluations and the transposition table of a depth-first search, and its path from the root.
 #[derive(Debug)]
 pub(crate) struct SearchStack {
@@ -33,9 +29,6 @@ pub(crate) struct SearchStack {
     /// Index of the root in the path.
     root_at: usize,
     deepest: u32,
-    /// Positions visited in this search, evaluated or not.
-    visits: u64,
-    most_visits: u64,
 }
 
 impl SearchStack {
@@ -54,8 +47,6 @@ impl SearchStack {
             path: Vec::new(),
             root_at: 0,
             deepest: 0,
-            visits: 0,
-            most_visits: u64::MAX,
         }
     }
 
@@ -74,11 +65,9 @@ impl SearchStack {
     }
 
     /// Begins a search of a game's current position.
-    pub(crate) fn start(&mut self, game: &Game, limits: &Limits) {
+    pub(crate) fn start(&mut self, game: &Game) {
         self.table.new_search();
-        (self.deepest, self.visits) = (0, 0);
-        self.most_visits =
-            limits.nodes.map_or(u64::MAX, |nodes| VISITS.saturating_mul(nodes.saturating_add(100)));
+        self.deepest = 0;
         self.path = game.keys().to_vec();
         self.root_at = self.path.len();
     }
@@ -99,14 +88,10 @@ impl SearchStack {
         self.path.pop();
     }
 
-    /// Counts a position `ply` plies below the root and reads the clock at every 64th: a search
-    /// through cached positions takes time but no evaluations.
+    /// Counts a position `ply` plies below the root.
     pub(crate) fn visit(&mut self, ply: usize, timer: &mut TimeManager<'_>) -> Result<(), Stop> {
         self.deepest = self.deepest.max(ply as u32);
-        self.visits += 1;
-        let is_over =
-            self.visits > self.most_visits || self.visits.is_multiple_of(64) && timer.is_over();
-        if is_over { Err(Stop::Over) } else { Ok(()) }
+        if timer.is_over_at_step() { Err(Stop::Over) } else { Ok(()) }
     }
 
     /// The value by the rules of chess or the endgame tables, repetitions apart.

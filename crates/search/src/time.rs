@@ -103,6 +103,13 @@ impl IterationStats {
 /// Largest first batch where time is limited and the evaluator's speed unknown, in evaluations.
 const UNTIMED_BATCH: u64 = 16;
 
+/// A limit of n evaluations ends a search after this times n + 100 steps of its tree as well: where
+/// all positions are known, no evaluation would end it.
+const STEPS_AN_EVALUATION: u64 = 100;
+
+/// Steps of a tree between two looks at the clock.
+const STEPS_BETWEEN_CLOCKS: u64 = 64;
+
 /// The clock, the count of evaluations and the stop flag of one search.
 #[derive(Debug)]
 pub(crate) struct TimeManager<'a> {
@@ -114,6 +121,7 @@ pub(crate) struct TimeManager<'a> {
     infinite: bool,
     nodes_limit: u64,
     nodes: u64,
+    steps: u64,
     /// Evaluations of `nodes` that have no answer yet.
     in_flight: u64,
     /// The evaluations of all threads of the search, where it has several.
@@ -132,6 +140,7 @@ impl<'a> TimeManager<'a> {
             infinite: limits.infinite,
             nodes_limit: limits.nodes.unwrap_or(u64::MAX),
             nodes: 0,
+            steps: 0,
             in_flight: 0,
             together: None,
             iterations: IterationStats::default(),
@@ -214,8 +223,16 @@ impl<'a> TimeManager<'a> {
     pub(crate) fn is_over(&mut self) -> bool {
         self.control.is_stopped()
             || self.nodes >= self.nodes_limit
+            || self.steps / STEPS_AN_EVALUATION > self.nodes_limit.saturating_add(100)
             || self.past(self.budget.hard)
             || self.has_pondered_enough()
+    }
+
+    /// Counts a step of the tree; every few steps it is true when the search must end now. A search
+    /// through known positions takes time but no evaluations.
+    pub(crate) fn is_over_at_step(&mut self) -> bool {
+        self.steps += 1;
+        self.steps.is_multiple_of(STEPS_BETWEEN_CLOCKS) && self.is_over()
     }
 
     /// Evaluations that may still be made.
@@ -263,129 +280,4 @@ impl<'a> TimeManager<'a> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_stable_move_takes_less_time_and_a_falling_value_more() {
-        let moves = board::Position::default().legal_moves();
-        let mut iterations = IterationStats::default();
-        assert_eq!(iterations.factor(), 1.0);
-        iterations.note(moves[0], 20, Some(0.5));
-        let fresh = iterations.factor();
-        (0..6).for_each(|_| iterations.note(moves[0], 25, Some(0.5)));
-        let settled = iterations.factor();
-        assert!(settled < 1.0 && fresh > 1.0, "{settled} {fresh}");
-        iterations.note(moves[0], 25, Some(0.9));
-        assert!(iterations.factor() < settled, "nothing else is looked at");
-        iterations.note(moves[0], -40, Some(0.5));
-        assert!(iterations.factor() > settled, "it is worth less than it seemed");
-        iterations.note(moves[1], -40, Some(0.5));
-        assert!(iterations.factor() >= fresh, "another move");
-    }
-
-    #[test]
-    fn the_clock_runs_from_the_ponder_hit_not_from_when_it_is_seen() {
-        let control = Control::default();
-        let time = Duration::from_millis(20);
-        let limits = Limits { movetime: Some(time), ponder: true, ..Limits::default() };
-        let mut timer = TimeManager::new(&limits, Duration::ZERO, &control);
-        thread::sleep(time);
-        assert!(!timer.is_over(), "the opponent thinks");
-        control.ponder_hit();
-        thread::sleep(time);
-        assert!(timer.is_over());
-    }
-
-    #[test]
-    fn what_was_pondered_need_not_be_thought_again() {
-        let control = Control::default();
-        let clock = Clock {
-            remaining: Duration::from_millis(2_800),
-            increment: Duration::ZERO,
-            moves_to_go: None,
-        };
-        let limits = Limits { clock: Some(clock), ponder: true, ..Limits::default() };
-        let mut timer = TimeManager::new(&limits, Duration::ZERO, &control);
-        assert!(!timer.is_late(1.0) && !timer.is_spent(), "the opponent thinks");
-        thread::sleep(Duration::from_millis(110));
-        assert!(!timer.is_late(1.0) && !timer.is_spent(), "the opponent still thinks");
-        control.ponder_hit();
-        assert!(timer.is_late(1.0) && timer.is_spent(), "a hundred milliseconds are usual here");
-        assert!(timer.is_over(), "so the depth that was begun is not ended either");
-    }
-
-    #[test]
-    fn a_hit_is_answered_at_once_if_the_usual_time_was_pondered() {
-        for (remaining, moves_to_go, increment, pondered, at_once) in [
-            (2_800, None, 0, 115, true),
-            (1_400, None, 0, 60, true),
-            (560, None, 0, 40, true),
-            (280, None, 0, 30, true),
-            (100, Some(1), 0, 120, true),
-            (1_000, Some(20), 0, 80, true),
-            (28_000, None, 0, 0, false),
-            (280_000, None, 0, 20, false),
-            (2_800_000, None, 0, 50, false),
-            (60_000, Some(2), 0, 50, false),
-            (28_000, None, 10_000, 50, false),
-        ] {
-            let control = Control::default();
-            let clock = Clock {
-                remaining: Duration::from_millis(remaining),
-                increment: Duration::from_millis(increment),
-                moves_to_go,
-            };
-            let limits = Limits { clock: Some(clock), ponder: true, ..Limits::default() };
-            let mut timer = TimeManager::new(&limits, Duration::ZERO, &control);
-            thread::sleep(Duration::from_millis(pondered));
-            assert!(!timer.is_over(), "the opponent thinks");
-            control.ponder_hit();
-            let (late, over) = (timer.is_late(1.0), timer.is_over());
-            assert_eq!((late, over), (at_once, at_once), "{remaining} ms, {pondered} ms pondered");
-        }
-    }
-
-    #[test]
-    fn evaluations_in_flight_count_for_time_but_not_for_speed() {
-        let control = Control::default();
-        let limits = Limits { movetime: Some(Duration::from_secs(1)), ..Limits::default() };
-        let mut timer = TimeManager::new(&limits, Duration::ZERO, &control);
-        timer.send(10);
-        assert_eq!(timer.affordable(), UNTIMED_BATCH - 10);
-        thread::sleep(Duration::from_millis(5));
-        timer.receive(10);
-        assert!((1..=2_000).contains(&timer.affordable()));
-        timer.send(1_000_000);
-        assert_eq!(timer.affordable(), 0);
-        assert_eq!(timer.nodes(), 1_000_010);
-    }
-
-    #[test]
-    fn a_move_never_takes_the_whole_clock() {
-        for (overhead, remaining) in [10, 100, 1_000].into_iter().flat_map(|overhead| {
-            let remaining = [0, 1, 5, 10, 11, 20, 100, 1_000, 2_000, 20_000, 60_000, 7_200_000];
-            remaining.map(|remaining| (Duration::from_millis(overhead), remaining))
-        }) {
-            for increment in [0, 10, 1_000, 30_000] {
-                for moves_to_go in [None, Some(0), Some(1), Some(2), Some(40), Some(u32::MAX)] {
-                    let clock = Clock {
-                        remaining: Duration::from_millis(remaining),
-                        increment: Duration::from_millis(increment),
-                        moves_to_go,
-                    };
-                    let (soft, hard) = shares(clock, overhead);
-                    assert!(soft <= hard || hard.is_zero(), "{clock:?}: {soft:?} {hard:?}");
-                    assert!(
-                        hard + overhead <= clock.remaining || hard.is_zero(),
-                        "{clock:?}: {hard:?}"
-                    );
-                    assert!(
-                        soft > Duration::ZERO || clock.remaining <= overhead,
-                        "{clock:?}: no time at all"
-                    );
-                }
-            }
-        }
-    }
-}
+mod tests;

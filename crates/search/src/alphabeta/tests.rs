@@ -74,7 +74,7 @@ fn a_side_without_pieces_does_not_pass() {
         let position = Position::from_fen(fen, board::CastlingMode::Standard).unwrap();
         let mut search = alphabeta(1);
         let (limits, control) = (Limits::default(), Control::default());
-        search.stack.start(&Game::new(position.clone()), &limits);
+        search.stack.start(&Game::new(position.clone()));
         let mut timer = TimeManager::new(&limits, search.stack.settings.move_overhead, &control);
         let found = search.null_move(&position, 2 * PLY, 5000, -5000, 1, &mut timer);
         found.ok().flatten().is_some()

@@ -23,9 +23,6 @@ use crate::{
 /// the way from the root is the chance that it is not needed above 2 %.
 const CERTAIN_PRIORITY: usize = 0;
 
-/// Steps between two looks at the clock.
-const STEPS_BETWEEN_CLOCKS: u32 = 64;
-
 /// How much work the evaluator prefers to have.
 #[derive(Clone, Copy, Debug)]
 struct WantedLoad {
@@ -153,8 +150,7 @@ impl Searcher {
         context: &mut Context<'_, '_>,
     ) -> Filled {
         while self.pending.len() < width {
-            self.steps = self.steps.wrapping_add(1);
-            if self.steps.is_multiple_of(STEPS_BETWEEN_CLOCKS) && context.timer.is_over() {
+            if context.timer.is_over_at_step() {
                 break;
             }
             let open = self.nodes.open_count();

@@ -136,8 +136,6 @@ pub(super) struct Searcher {
     /// Soft limit of open nodes: above it the deepest nodes are popped first; above twice it no
     /// node is added.
     pub(super) node_limit: usize,
-    /// Steps of this pass; the clock is read every few of them.
-    pub(super) steps: u32,
     /// Do other threads work on the same cache? Then a position that one of them evaluates waits.
     pub(super) has_company: bool,
     /// What the network says of moves. A policy comes with the value, unless moves are dear.
@@ -189,7 +187,6 @@ impl Searcher {
             stack: Vec::new(),
             in_flight: InFlight::default(),
             node_limit: Self::node_limit(bytes),
-            steps: 0,
             has_company: false,
             move_scores: calibration.move_scores,
             moves_are_dear: false,
@@ -263,7 +260,6 @@ impl Searcher {
         self.pending.clear();
         self.in_flight.forget_waiting();
         self.roots.clear();
-        self.steps = 0;
         let root_node = self.add_root(root, root.depth, bound, 0);
         self.order_moves(root, root_node, cache);
         root_node

@@ -1,6 +1,7 @@
 //! The search against plain negamax, and against mates that are known.
 
 mod batches;
+mod limits;
 mod selective;
 mod threads;
 
@@ -308,22 +309,6 @@ fn delta_pruning_keeps_captures_that_mate() {
         }
         assert!(mated > 5 && mated < lines.len());
     }
-}
-
-#[test]
-fn an_infinite_search_ends_when_it_is_stopped() {
-    let control = Control::default();
-    let limits = Limits { infinite: true, depth: Some(1), ..Limits::default() };
-    let stopper = control.clone();
-    let started = std::time::Instant::now();
-    let thread = std::thread::spawn(move || {
-        std::thread::sleep(Duration::from_millis(60));
-        stopper.stop();
-    });
-    let outcome = kbest(1, 1, 1).search(&Game::default(), &limits, &control, &mut |_| {}).unwrap();
-    assert!(started.elapsed() >= Duration::from_millis(60));
-    assert!(outcome.best.is_some());
-    thread.join().unwrap();
 }
 
 /// Checks every bound in the cache against plain negamax.
