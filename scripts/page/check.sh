@@ -23,7 +23,9 @@ if ! cmp -s package-lock.json node_modules/installed.json; then
 fi
 maia="$(mktemp -d)"
 trap 'rm -r "$maia"' EXIT
-cargo run --quiet --release -p batch-first-nets --example leela_file -- "$maia/maia-1500.pb.gz" conv 16 1 4
+# shellcheck disable=SC2086
+cargo build --quiet --release ${CARGO_ARGUMENTS:--p batch-first-nets} --example leela_file
+"${CARGO_TARGET_DIR:-../../target}/release/examples/leela_file" "$maia/maia-1500.pb.gz" conv 16 1 4
 node --no-warnings tree.mjs
 # Two at a time: a browser waits for its server half of the time.
 others() {
