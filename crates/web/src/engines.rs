@@ -11,7 +11,11 @@ use eval::Devices;
 use nets::{Network, System};
 use search::{Search, Settings};
 
-use crate::{ApiError, Opponent, search_slots::SearchSlots};
+use crate::{
+    ApiError, Opponent,
+    levels::{RatedLevel, rated_levels},
+    search_slots::SearchSlots,
+};
 use threaded::ThreadedEngines;
 
 /// Memory of one search, in MiB.
@@ -27,6 +31,7 @@ const MAIA_TOP_P: u32 = 90;
 #[derive(Debug)]
 pub struct Engines {
     opponents: Vec<OpponentEngine>,
+    rated: Vec<RatedLevel>,
     options: EngineOptions,
     /// The most threads that a game may ask for; 0 where the evaluators are not on the processor.
     max_threads: usize,
@@ -53,8 +58,11 @@ impl Engines {
         options: &EngineOptions,
         slots: usize,
     ) -> Result<Self, EngineError> {
-        let mut opponents = Vec::new();
+        let (mut opponents, mut rated) = (Vec::new(), Vec::new());
         for (opponent, network) in networks {
+            if let Opponent::System(system) = opponent {
+                rated.extend(rated_levels(system, &network));
+            }
             let network = Arc::new(network);
             let shared = has_search(opponent.system())
                 .then(|| SharedEngine::over(&network, options))
@@ -64,6 +72,7 @@ impl Engines {
         let max_threads = if options.devices.found().is_cpu() { options.threads } else { 0 };
         let engines = Self {
             opponents,
+            rated,
             options: options.clone(),
             max_threads,
             threaded: ThreadedEngines::default(),
@@ -79,6 +88,11 @@ impl Engines {
     /// The opponents that can play, and their networks.
     pub fn opponents(&self) -> impl Iterator<Item = (Opponent, &Network)> {
         self.opponents.iter().map(|engine| (engine.opponent, engine.network.as_ref()))
+    }
+
+    /// The rated levels of all opponents.
+    pub fn rated_levels(&self) -> &[RatedLevel] {
+        &self.rated
     }
 
     /// The network of an opponent.

@@ -108,19 +108,16 @@ fn as_name<S: serde::Serializer>(system: &System, serializer: S) -> Result<S::Ok
     serializer.serialize_str(system.name())
 }
 
-/// The rated levels of a system on a network, the weakest first. They do not depend on the machine.
-/// A network has them by its name: those in the program do.
+/// The rated levels of a system on a network, the weakest first; only networks in the program have
+/// some. They do not depend on the machine.
 #[must_use]
 pub fn rated_levels(system: System, network: &Network) -> Vec<RatedLevel> {
-    match (system, network.name.as_str()) {
-        (System::Cockfish, "cockfish") => vec![RatedLevel {
-            system,
-            level: EngineLevel::Depth(3),
-            elo: 1296,
-            interval: 106,
-            games: 34,
-        }],
-        (System::BatchFirst, name) => placings(name)
+    let level = EngineLevel::Depth(3);
+    match system {
+        System::Cockfish if engine::embedded(system).is_ok_and(|own| own == *network) => {
+            vec![RatedLevel { system, level, elo: 1296, interval: 106, games: 34 }]
+        }
+        System::BatchFirst => placings(network)
             .iter()
             .map(|placing| RatedLevel {
                 system,
@@ -145,8 +142,9 @@ mod tests {
             let mut network = engine::embedded(system).unwrap();
             let levels = rated_levels(system, &network);
             assert!(!levels.is_empty() && levels.is_sorted_by_key(|level| level.elo));
-            network.name = "mine".to_owned();
-            assert!(rated_levels(system, &network).is_empty());
+            let tensor = network.tensors.values_mut().next().unwrap();
+            tensor.data[0] += 1.0;
+            assert!(rated_levels(system, &network).is_empty(), "trained on, with the same name");
         }
     }
 }

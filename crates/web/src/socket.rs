@@ -25,7 +25,6 @@ use tokio::{
 use crate::{
     Analysis, ApiError, GameCommand, GameHandle, GameReview, NewGameRequest, Opponent,
     access::{VisitorId, plain_text},
-    levels::rated_levels,
     message::{ClientMessage, MAX_MESSAGE, Refusal},
     new_game::RefusedGame,
     page_limit::{PagePermit, RateLimiter},
@@ -165,15 +164,11 @@ impl PageConnection {
 
     fn hello(&self) -> Value {
         let (mut systems, mut engines, mut maia_ratings) = (Vec::new(), Vec::new(), Vec::new());
-        let mut levels = Vec::new();
         for (opponent, network) in self.app.engines.opponents() {
             let shown = json!({ "name": opponent.name(), "network": network.name });
             match opponent {
                 Opponent::Maia(rating) => maia_ratings.push(rating),
-                Opponent::System(system) => {
-                    systems.push(shown.clone());
-                    levels.extend(rated_levels(system, network));
-                }
+                Opponent::System(_) => systems.push(shown.clone()),
                 Opponent::Large => {}
             }
             if has_search(opponent.system()) {
@@ -187,7 +182,7 @@ impl PageConnection {
             "engines": engines,
             "threads": self.app.engines.max_threads(),
             "maia_ratings": maia_ratings,
-            "levels": levels,
+            "levels": self.app.engines.rated_levels(),
             "runs": self.app.lab.has_runs(),
             "matches": self.app.lab.has_matches(),
         })

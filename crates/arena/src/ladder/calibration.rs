@@ -93,8 +93,9 @@ impl Ladder {
 
     /// Sets what each rung is above the one before: its rating with that one as the anchor.
     fn set_steps(&mut self, all: &[PairingResults]) {
-        for rung in 1..self.rungs.len() {
-            let step = rate(self.rungs.len(), all, rung - 1, 0.0)[rung];
+        for rung in 0..self.rungs.len() {
+            let below = rung.checked_sub(1);
+            let step = below.and_then(|below| rate(self.rungs.len(), all, below, 0.0)[rung]);
             self.rungs[rung].step = step
                 .filter(|step| step.error.is_finite())
                 .map(|step| [step.elo.round(), (step.interval().1 - step.elo).round()]);
@@ -167,7 +168,9 @@ mod tests {
     /// of ratings far from the anchor.
     #[test]
     fn a_calibration_finds_the_steps() {
-        let ladder = calibrated(ladder(), 400);
+        let mut ladder = ladder();
+        ladder.rungs[0].step = Some([55.0, 75.0]); // Above a rung that is gone.
+        let ladder = calibrated(ladder, 400);
         assert_eq!(ladder.rungs[0].step, None);
         for rung in &ladder.rungs[1..] {
             let [step, error] = rung.step.unwrap();
