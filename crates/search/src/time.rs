@@ -103,7 +103,7 @@ impl IterationStats {
 /// Largest first batch where time is limited and the evaluator's speed unknown, in evaluations.
 const UNTIMED_BATCH: u64 = 16;
 
-/// A limit of n evaluations ends a search after this times n + 100 steps of its tree as well: where
+/// A limit of n evaluations also ends a search after n + 100 times so many steps of its tree: where
 /// all positions are known, no evaluation would end it.
 const STEPS_AN_EVALUATION: u64 = 100;
 
