@@ -46,7 +46,7 @@ const FAST_PLACINGS: &[Placing] = &[
     placing(300, 1757, 70, 100),
     placing(1_000, 1972, 69, 100),
     placing(3_000, 2224, 70, 100),
-    placing(10_000, 2490, 74, 93),
+    placing(10_000, 2440, 63, 100),
 ];
 const LARGE_PLACINGS: &[Placing] = &[
     placing(30, 1106, 75, 100),
