@@ -3,6 +3,8 @@
 # mypy in its strict mode, and by scripts/check_python.py.
 #
 #     scripts/check_python.sh PROGRAM LEELA_NETWORK.pb.gz
+#
+# With CARGO_ARGUMENTS, those of the last build, that build's libraries are used.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 program="$(realpath "$1")"
@@ -13,6 +15,7 @@ trap 'rm -rf "$work"' EXIT
 python3 -m venv "$work/venv"
 python="$work/venv/bin/python"
 "$python" -m pip install --quiet 'maturin>=1.9,<2' mypy 'chess==1.11.2'
+[ -z "${CARGO_ARGUMENTS:-}" ] || export CARGO="$PWD/scripts/cargo_of_workspace.sh"
 "$work/venv/bin/maturin" build --quiet --release --manifest-path crates/python/Cargo.toml --out "$work/wheels"
 "$python" -m pip install --quiet "$work"/wheels/batch_first-*.whl
 
