@@ -5,7 +5,8 @@
         --engine "target/release/batch-first uci; Batch=64" --engine "target/release/batch-first uci; Search=alphabeta"
 
 An engine is a command; options follow as `; Name=Value`. The ratio is the geometric mean over the positions, with its
-standard error. It does not depend on the machine or its load.
+standard error. With `--to` the program also says what a ply costs between the two depths: by what factor evaluations
+grow. Nothing here depends on the machine or its load.
 """
 
 import argparse
@@ -47,28 +48,47 @@ def costs(command, fens, depth, halves, most):
     return found
 
 
+def mean_of_ratios(found, first):
+    """The geometric mean of found / first, and the standard error of its logarithm."""
+    logs = [math.log(one / other) for one, other in zip(found, first)]
+    return math.exp(statistics.mean(logs)), statistics.pstdev(logs) / len(logs) ** 0.5
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("games", help="PGN, may be compressed")
     parser.add_argument("--engine", action="append", required=True)
     parser.add_argument("--depth", type=int, default=6)
+    parser.add_argument("--to", type=int, help="a larger depth: what a ply costs from --depth on")
     parser.add_argument("--halves", type=int, default=1, choices=(1, 2), help="2: where depths come in halves, the second one too")
     parser.add_argument("--most", type=int, default=100_000, help="evaluations of one position")
     parser.add_argument("--count", type=int, default=48, help="positions")
     parser.add_argument("--seed", type=int, default=7)
     options = parser.parse_args()
+    if options.to is not None and options.to <= options.depth:
+        parser.error("--to must be larger than --depth")
     fens = positions(options.games, options.count, options.seed)
     first = None
     for command in options.engine:
         found = costs(command, fens, options.depth, options.halves, options.most)
         first = first or found
-        logs = [math.log(one / other) for one, other in zip(found, first)]
-        error = statistics.pstdev(logs) / len(logs) ** 0.5
+        ratio, error = mean_of_ratios(found, first)
         print(
             f"depth {options.depth}, {command}: {statistics.mean(found):.0f} evaluations, "
-            f"{math.exp(statistics.mean(logs)):.3f} +- {error:.3f} times the first",
+            f"{ratio:.3f} +- {error:.3f} times the first",
             flush=True,
         )
+        if options.to:
+            deeper = costs(command, fens, options.to, options.halves, options.most)
+            ratio, error = mean_of_ratios(deeper, found)
+            plies = options.to - options.depth
+            ply = ratio ** (1 / plies)
+            print(
+                f"depth {options.to}, {command}: {statistics.mean(deeper):.0f} evaluations; a ply costs {ply:.2f} +- "
+                f"{ply * error / plies:.2f} times the one before, {sum(one == options.most for one in deeper)} "
+                f"positions of {len(deeper)} not finished",
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

@@ -61,7 +61,10 @@ def positions(path, count, seed):
 def start(command):
     """A running engine from `PROGRAM ARGUMENTS; Option=Value; ...`."""
     program, *options = [part.strip() for part in command.split(";")]
-    engine = chess.engine.SimpleEngine.popen_uci(program.split())
+    try:
+        engine = chess.engine.SimpleEngine.popen_uci(program.split())
+    except FileNotFoundError:
+        raise SystemExit(f"no program `{program.split()[0]}`: give its path, or install it where $PATH leads") from None
     engine.configure(dict(option.split("=", 1) for option in options))
     return engine
 
